@@ -305,7 +305,7 @@ mod tests {
 
     /// Where there are extended attributes, which memory file systems may not have.
     fn place() -> tempfile::TempDir {
-        tempfile::tempdir_in(concat!(env!("CARGO_MANIFEST_DIR"), "/../target")).unwrap()
+        tempfile::tempdir_in("../target").unwrap()
     }
 
     /// A folder with an upper directory in it, to which this brings something.
@@ -344,7 +344,7 @@ mod tests {
             fs::write(incoming.join("brought/a/b/new"), "2").unwrap();
             fs::set_permissions(incoming.join("brought/a/b"), Permissions::from_mode(0o500)).unwrap();
             fs::write(incoming.join("gone"), "\0a/goes\0etc/passwd").unwrap();
-            fs::write(incoming.join("owners"), "\01234:5:04750:a/changes\06:7:01755:a/b").unwrap();
+            fs::write(incoming.join("owners"), "\x001234:5:04750:a/changes\x006:7:01755:a/b").unwrap();
         };
         let (_place, folder, done) = merged(&old, &brings);
         assert_eq!(done, Ok(()));
@@ -382,7 +382,7 @@ mod tests {
     fn what_leads_out_or_has_no_end_changes_nothing() {
         let old = |folder: &Path| fs::write(folder.join("file"), "1").unwrap();
         let outside = |incoming: &Path| fs::write(incoming.join("gone"), "\0../file").unwrap();
-        let root = |incoming: &Path| fs::write(incoming.join("owners"), "\00:0:0644:/etc/passwd").unwrap();
+        let root = |incoming: &Path| fs::write(incoming.join("owners"), "\x000:0:0644:/etc/passwd").unwrap();
         let halfway = |incoming: &Path| fs::remove_file(incoming.join("end")).unwrap();
         let failed = |incoming: &Path| fs::write(incoming.join("end"), "No space left on device").unwrap();
         for brings in [&outside as &dyn Fn(&Path), &root, &halfway, &failed] {

@@ -104,50 +104,59 @@ fn override_owner(node: &Node, attributes: &mut Attributes) {
     }
 }
 
-/// All names of the directories below, with their kinds.
+/// All names of the directories below, with their kinds. A name that is in several is the topmost one's, which stands first.
 pub(super) fn list(layers: &Layers) -> Result<Vec<Named>, Errno> {
     let mut names = Vec::new();
+    let mut hidden = Vec::new();
     for layer in &*layers.directories {
-        let mut failed = None;
-        let mut after = 0;
-        loop {
-            let before = after;
-            layer.directory.list(after, &mut |listed| {
-                after = listed.next;
-                if matches!(listed.name, b"." | b"..") {
-                    return Visit::Continue;
+        let before = names.len();
+        list_layer(layer, &mut names)?;
+        if layer.has_marks {
+            // Only these are looked at: a folder may have many names below.
+            for (name, _) in names[before..].iter().filter(|(_, kind)| may_hide(*kind)) {
+                if look(layers, name)?.is_none() {
+                    hidden.try_push(owned(name)?)?;
                 }
-                match owned(listed.name).and_then(|name| Ok(names.try_push((name, listed.kind))?)) {
-                    Ok(()) => Visit::Continue,
-                    Err(error) => {
-                        failed = Some(error);
-                        Visit::Stop
-                    }
-                }
-            })?;
-            if failed.is_some() || after == before {
-                break;
             }
         }
-        if let Some(error) = failed {
-            return Err(error);
-        }
     }
-    // A name that is in several is the topmost one's; those that are hidden are not told yet.
-    if layers.directories.iter().any(|layer| layer.has_marks) {
-        return shown(layers, names);
+    if !hidden.is_empty() {
+        hidden.sort_unstable();
+        names.retain(|(name, _)| hidden.binary_search(name).is_err());
     }
     Ok(names)
 }
 
-fn shown(layers: &Layers, names: Vec<Named>) -> Result<Vec<Named>, Errno> {
-    let mut seen = Vec::new();
-    for (name, _) in names {
-        if let Some(lower) = look(layers, &name)? {
-            seen.try_push((name, lower.attributes.kind))?;
+/// What hides a name is such a device, or a file with a mark.
+fn may_hide(kind: NodeKind) -> bool {
+    matches!(kind, NodeKind::CharDevice(..) | NodeKind::Regular)
+}
+
+fn list_layer(layer: &Layer, names: &mut Vec<Named>) -> Result<(), Errno> {
+    let mut failed = None;
+    let mut after = 0;
+    loop {
+        let before = after;
+        layer.directory.list(after, &mut |listed| {
+            after = listed.next;
+            if matches!(listed.name, b"." | b"..") {
+                return Visit::Continue;
+            }
+            match owned(listed.name).and_then(|name| Ok(names.try_push((name, listed.kind))?)) {
+                Ok(()) => Visit::Continue,
+                Err(error) => {
+                    failed = Some(error);
+                    Visit::Stop
+                }
+            }
+        })?;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        if after == before {
+            return Ok(());
         }
     }
-    Ok(seen)
 }
 
 impl Lower {
