@@ -81,9 +81,11 @@ struct State {
     is_held_back: bool,
     /// All was written: silence is no fault.
     is_ending: bool,
-    /// Bytes taken from programs since the device was opened, and those that were thrown away.
+    /// Bytes of programs that were played until the device stood still last, since it was opened.
+    played_before: u64,
+    /// Bytes taken since then, and so many of them that have been played at least.
     written: u64,
-    dropped: u64,
+    played: u64,
     /// Fragments that a program was told of.
     fragments_told: u64,
     /// How often silence was played because nothing else was there, whoever had the device.
@@ -171,8 +173,9 @@ impl State {
             phase: Phase::Still,
             is_held_back: false,
             is_ending: false,
+            played_before: 0,
             written: 0,
-            dropped: 0,
+            played: 0,
             fragments_told: 0,
             underruns: 0,
             moved: Nanos(0),
@@ -222,7 +225,8 @@ impl State {
 
     /// The device stops; what it has not played is gone.
     fn stop(&mut self, player: &dyn Player) {
-        self.dropped += self.queued_bytes();
+        self.played_before = self.played_bytes();
+        (self.written, self.played) = (0, 0);
         if self.phase == Phase::Plays {
             player.halt();
         }
@@ -242,6 +246,8 @@ impl State {
         }
         if self.phase == Phase::Plays {
             let ahead = player.fetched_ahead();
+            // The silence that may come now is no byte of the program's.
+            self.played = self.played_of_written();
             self.feed.keep_ahead(ahead, self.geometry.period_bytes);
         }
         self.is_ending = false;
@@ -279,9 +285,13 @@ impl State {
         (frames * self.settings.frame_bytes()).saturating_sub(self.converter.waiting_bytes())
     }
 
-    /// Bytes that were played.
+    /// Bytes that were played since the device was opened.
     fn played_bytes(&self) -> u64 {
-        (self.written - self.dropped).saturating_sub(self.queued_bytes())
+        self.played_before + self.played_of_written()
+    }
+
+    fn played_of_written(&self) -> u64 {
+        self.written.saturating_sub(self.queued_bytes()).max(self.played)
     }
 
     /// When to look by an alarm: behind the next period's end; sooner where nobody interrupts, and at an end.

@@ -203,6 +203,26 @@ fn a_device_that_comes_round_finds_silence() {
 
 /// Whatever the device has fetched: there is always room in the end, and nothing of it is lost.
 #[test]
+fn what_was_played_only_grows_whatever_is_thrown_away() {
+    let player = Fake::new(Lie::None);
+    let mut state = state(CD, &player);
+    let mut before = 0;
+    for turn in 0..200usize {
+        state.put(&player, &frames(1 + turn % 7), Nanos(0)).unwrap();
+        state.begin(&player, Nanos(0));
+        player.move_on(turn * 37 % 500);
+        state.look(&player, Nanos(0));
+        if turn % 11 == 0 {
+            state.stop(&player);
+        }
+        let played = state.played_bytes();
+        assert!(played >= before && played <= 200 * 28, "turn {turn}: {before} {played}");
+        before = played;
+    }
+    assert!(before > 0);
+}
+
+#[test]
 fn the_smallest_ring_comes_to_an_end() {
     let player = Fake::new(Lie::None);
     let mut state = state(Settings { fragments: Some(Fragments { bytes: 128, most: 2 }), ..CD }, &player);
@@ -393,4 +413,48 @@ fn no_more_frames_are_taken_than_there_is_room_for() {
     assert_eq!(converter.convert(&bytes[6..], 3, |bytes| put += bytes.len()), 10);
     assert_eq!((put, converter.waiting_bytes()), (16, 0));
     assert_eq!(converter.convert(&bytes, 0, |_| panic!("no room")), 0);
+}
+
+/// Whatever a program asks for and the device does, in any order: counts stay in step, and nothing panics.
+#[test]
+fn no_order_of_requests_does_harm() {
+    let seed = means::Random::seed();
+    println!("SYNTH_SEED={seed}");
+    let mut random = means::Random::new(seed);
+    for _ in 0..12 {
+        let player = Fake::new(Lie::None);
+        let mut state = state(CD, &player);
+        let (mut played, mut now) = (0, Nanos(0));
+        for _ in 0..300 {
+            now = now.saturating_add(Nanos(random.below(Nanos::PER_SECOND / 5)));
+            state.look(&player, now);
+            match random.below(12) {
+                0..4 => drop(state.put(&player, &frames(4000)[..random.index(16_000)], now)),
+                4..7 => player.move_on(random.index(20_000)),
+                7 => player.with(|inner| inner.position = random.index(RING_BYTES)),
+                8 => state.begin(&player, now),
+                9 => state.is_held_back = random.once_in(2),
+                10 => state.is_ending = true,
+                _ if state.phase == Phase::Still => state.change(any_settings(&mut random), &player),
+                _ => state.stop(&player),
+            }
+            player.with(|inner| inner.lie = if random.once_in(90) { Lie::IsNowhere } else { Lie::None });
+            let (queue, room) = (state.geometry.queue_bytes(), state.feed.room());
+            assert!(room <= queue && state.feed.queued_bytes() <= queue as u64 + 4, "{:?}", state.geometry);
+            assert!(state.next_look(random.once_in(2)).is_none_or(|wait| wait >= LOOK_LEAST));
+            assert!(state.played_bytes() >= played);
+            played = state.played_bytes();
+        }
+    }
+}
+
+fn any_settings(random: &mut means::Random) -> Settings {
+    let formats = [Format::MuLaw, Format::U8, Format::I8, Format::I16Little, Format::I16Big];
+    let fragments = Fragments { bytes: 1 << random.below(20), most: random.index(40) };
+    Settings {
+        format: random.pick(&formats),
+        channels: 1 + random.index(2),
+        hertz: random.below(100_000) as u32,
+        fragments: random.once_in(2).then_some(fragments),
+    }
 }
