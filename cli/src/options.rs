@@ -109,9 +109,12 @@ pub struct DemoOptions {
     /// Write the sound to this file of the host
     #[arg(long, value_name = "FILE", requires = "name")]
     pub wav: Option<PathBuf>,
-    /// music: play on /dev/dsp
+    /// music: play on /dev/dsp; in the virtual machine --sound says where that is heard
     #[arg(long, requires = "name")]
     pub play: bool,
+    /// music: play, and be heard: host, or wav:FILE, what the machine's sound device has played
+    #[arg(long, value_name = "wav:FILE|host", requires = "name", conflicts_with_all = ["hosted", "linux"])]
+    pub sound: Option<String>,
     /// music: so many frames go through a pipe at a time: 1, 2, 4, 8, 16, 32 or 64
     #[arg(long, value_name = "FRAMES", requires = "name")]
     pub block: Option<String>,

@@ -49,6 +49,7 @@ pub fn demo(options: &DemoOptions) -> Result<u8, Failure> {
         words.extend(["--out".into(), out]);
     }
     words.extend(options.icount.then(|| "--icount".into()));
+    words.extend(options.sound.iter().flat_map(|sound| ["--sound".into(), sound.into()]));
     words.push(program.into());
     words.extend(arguments(name, options, wav.as_ref().map(|_| Path::new(GUEST_WAV))));
     on_synthesis(words)
@@ -86,7 +87,7 @@ fn arguments(name: DemoName, options: &DemoOptions, wav: Option<&Path>) -> Vec<O
         words.extend(value.iter().flat_map(|value| [option.into(), value.into()]));
     }
     words.extend(wav.iter().flat_map(|wav| ["--wav".into(), wav.into()]));
-    for (option, is_given) in [("--play", options.play), ("--paced", options.paced)] {
+    for (option, is_given) in [("--play", options.play || options.sound.is_some()), ("--paced", options.paced)] {
         words.extend(is_given.then(|| option.into()));
     }
     words
@@ -147,8 +148,14 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_together_is_refused() {
-        for line in ["song", "--for 5s", "music --hosted --linux", "music --icount --linux", "music --hosted --icount"]
-        {
+        for line in [
+            "song",
+            "--for 5s",
+            "music --hosted --linux",
+            "music --icount --linux",
+            "music --sound host --hosted",
+            "music --hosted --icount",
+        ] {
             assert!(options(line).is_err(), "{line}");
         }
     }

@@ -37,7 +37,7 @@ impl Converter {
     /// # Errors
     /// It is not there, or takes no samples of 16 bits at this rate.
     pub fn play_on(&mut self, device: &Path) -> Result<(), String> {
-        let help = "help: leave --play out, or write a file with --wav";
+        let help = "help: leave --play out, write a file with --wav, or start the virtual machine with --sound host";
         let opened = File::options().write(true).open(device);
         let file = opened.map_err(|error| format!("{}: {error}\n{help}", device.display()))?;
         const SET_FORMAT: libc::c_ulong = 0xC004_5005;

@@ -39,7 +39,8 @@ pub fn run(options: &Options, tally: &mut Tally) -> Result<(), String> {
         ("demos/the_spectrum_keeps_up_with_the_stream", Demo::spectrum),
     ];
     // Time is counted in instructions there, so nothing depends on how busy this host is.
-    let counted: [Case<'_>; 3] = [
+    let counted: [Case<'_>; 4] = [
+        ("demos/music_is_heard_as_linux_writes_it", Demo::heard),
         ("demos/a_converter_never_waits_for_four_voices", Demo::voices_in_time),
         ("demos/a_converter_never_waits_for_two_hundred_notes", Demo::notes_in_time),
         ("demos/the_synthesized_filter_takes_fewer_instructions", Demo::filters),
@@ -111,6 +112,30 @@ impl Demo<'_> {
 
     fn notes_in_time(&self) -> Result<(), String> {
         self.in_time("music --paced --for 1 --notes 200")
+    }
+
+    /// What the machine's sound device has played holds the samples that the program writes into a file on Linux.
+    fn heard(&self) -> Result<(), String> {
+        let folder = self.options.repo.join("target/tests");
+        std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        let [expected, played] = ["demo-linux.wav", "demo-played.wav"].map(|name| folder.join(name));
+        let line = "music --for 1 --wav";
+        let mut on_linux = Command::new(&self.program);
+        on_linux.args(line.split(' ')).arg(&expected);
+        self.outcome(on_linux, line)?;
+        self.says(&["--icount", "--sound", &format!("wav:{}", played.display())], "music --for 1 --play")?;
+        let [expected, played] = [expected, played].map(|path| std::fs::read(&path).unwrap_or_default());
+        const HEADER_BYTES: usize = 44;
+        let samples = expected.get(HEADER_BYTES..).unwrap_or_default();
+        // It begins with what the device plays before the first sample comes.
+        let silence = played.iter().skip(HEADER_BYTES).take_while(|byte| **byte == 0).count();
+        let own_silence = samples.iter().take_while(|byte| **byte == 0).count();
+        let from = (HEADER_BYTES + silence).saturating_sub(own_silence);
+        let heard = played.get(from..from + samples.len()).unwrap_or_default();
+        if !samples.is_empty() && heard == samples {
+            return Ok(());
+        }
+        Err(format!("{} bytes of samples, {} bytes heard: they differ", samples.len(), played.len()))
     }
 
     fn filters(&self) -> Result<(), String> {
