@@ -129,7 +129,7 @@ if [ -n "$quick" ]; then
 else
     say "programs on the host and on Synthesis"
     # The harness prints its progress as it goes; its last line is counted here.
-    timeout 1080 "${CARGO_TARGET_DIR:-target}/release/synth-tests" all "$@" 2>&1 | tee "$log"
+    timeout 1800 "${CARGO_TARGET_DIR:-target}/release/synth-tests" all "$@" 2>&1 | tee "$log"
     status=${PIPESTATUS[0]}
     summary=$(grep -E '^[0-9]+ passed, [0-9]+ failed(, [0-9]+ skipped)?$' "$log" | tail -n 1)
     if [ -n "$summary" ]; then
@@ -138,7 +138,7 @@ else
         failed=$((failed + ${rest%% *}))
         case $rest in *skipped) rest=${rest#*, } && skipped=$((skipped + ${rest%% *})) ;; esac
     else
-        echo "FAIL the programs did not come to their end (status $status; 124 is the time limit of 18 minutes)"
+        echo "FAIL the programs did not come to their end (status $status; 124 is the time limit of 30 minutes)"
         failed=$((failed + 1))
         failures="$failures programs"
     fi

@@ -3,9 +3,10 @@
 use super::hostfiles::Bench;
 
 /// The names and contents where the scripts change something; hosts and resolv.conf are the machine's own.
-const STATE: &str = "cd $R; find etc opt srv usr/local ! -type s ! -path etc/hosts ! -path etc/resolv.conf \
+const STATE: &str = "cd $R; find etc opt/skel opt/closed srv usr/local/bin ! -type s ! -path etc/hosts ! -path etc/resolv.conf \
                      -printf '%p %y %m %l\\n' 2>/dev/null | sort; \
-                     find opt srv etc/kept etc/skel etc/profile usr/local/bin -type f 2>/dev/null | sort | xargs -r md5sum";
+                     find opt/skel opt/closed srv etc/kept etc/skel etc/profile etc/issue etc/apt usr/local/bin/mine \
+                     -type f 2>/dev/null | sort | xargs -r md5sum";
 /// What is done in one machine after the other.
 const RUNS: [&str; 3] = [
     "mkdir -p /etc/kept/a/b /srv/s; echo 1 > /etc/kept/a/b/c; ln -s b/c /etc/kept/a/l; ln /etc/kept/a/b/c /etc/kept/hard; \
